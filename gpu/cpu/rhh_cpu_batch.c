@@ -32,6 +32,14 @@
 
 #include "cpu/rhh_cpu_table.h"
 
+/* Groups of WIDE keys that a batch has had, by a part of a hash of the key (see find_known()). */
+typedef struct known_keys
+{
+	bool		of_use;			/* few groups, and states that are sorted by them */
+	uint32_t	n_unknown;		/* runs that had a key that was not known */
+	uint8_t		group[1u << RHH_CPU_KNOWN_BITS];	/* its number plus one; 0: none */
+} known_keys;
+
 /* What one thread does with one batch. */
 typedef struct batch_job
 {
@@ -46,6 +54,7 @@ typedef struct batch_job
 	bool		prefetched;		/* the buckets are asked for already */
 	uint64_t	n_rows;			/* aggregated */
 	uint64_t	n_refused;
+	known_keys	known;
 } batch_job;
 
 /* Runs BODY with v as the values of a column, which has no 16 bytes. */
@@ -732,17 +741,6 @@ adds_nothing(const batch_job *job, const rhh_state_spec *state)
 	return state->op == RHH_SUM_I128 && (job->batch->zero_columns >> state->arg_column & 1) != 0;
 }
 
-static bool
-all_zero(const void *values, size_t bytes)
-{
-	const uint8_t *v = values;
-	uint8_t		any = 0;
-
-	for (size_t i = 0; i < bytes; i++)
-		any |= v[i];
-	return any == 0;
-}
-
 /*
  * Adds the values of n rows to a state: of consecutive rows from values on if row is
  * NULL, and otherwise of the rows in row.
@@ -761,7 +759,7 @@ update_values(uint8_t op, uint8_t **record, size_t offset, const uint8_t *values
 				break;
 			case RHH_SUM_I128:
 				/* as the second limbs of most numerics are */
-				if (row == NULL && all_zero(v, n * sizeof(*v)))
+				if (row == NULL && rhh_cpu_all_zero((const uint8_t *) v, n * sizeof(*v)))
 					break;
 				for (uint32_t i = 0; i < n; i++)
 				{
@@ -994,6 +992,14 @@ has_few_groups(const batch_job *job)
 		job->scratch->n >= RHH_CPU_SORTED_MIN_ROWS;
 }
 
+/* The number of a group by its record, where that is one of the first RHH_CPU_FEW_GROUPS, and the first group's. */
+static inline uint32_t
+number_of_group(const rhh_cpu_layout *layout, const uint8_t *record, const uint8_t *first)
+{
+	/* distances are multiples of the stride, and small, so this divides them exactly */
+	return (uint32_t) ((uint64_t) (record - first) * layout->stride_inverse >> 32);
+}
+
 static void
 sort_rows(const batch_job *job, sorted_rows *sorted)
 {
@@ -1003,9 +1009,8 @@ sort_rows(const batch_job *job, sorted_rows *sorted)
 	uint8_t		group[RHH_CPU_RUN_ROWS];
 	uint32_t	next[RHH_CPU_FEW_GROUPS + 1] = {0};
 
-	/* distances are multiples of the stride, and small, so this divides them exactly */
 	for (uint32_t i = 0; i < n; i++)
-		group[i] = (uint8_t) ((uint64_t) (scratch->record[i] - first) * job->layout->stride_inverse >> 32);
+		group[i] = (uint8_t) number_of_group(job->layout, scratch->record[i], first);
 	for (uint32_t i = 0; i < n; i++)
 		next[group[i] + 1]++;
 	for (uint32_t g = 0; g < RHH_CPU_FEW_GROUPS; g++)
@@ -1130,6 +1135,35 @@ add_sorted(uint8_t op, uint8_t *record, uint32_t stride, uint32_t n_groups, cons
 	}
 }
 
+/* May one of n values be less than the minimum of a group, or greater than the maximum?  state: the first group's. */
+static bool
+may_exceed(uint8_t op, const uint8_t *state, uint32_t stride, uint32_t n_groups, const uint8_t *values, uint32_t bytes, uint32_t n)
+{
+	int64_t		bound = *(const int64_t *) state;
+	uint32_t	any = 0;
+
+	for (uint32_t g = 1; g < n_groups; g++)
+	{
+		const int64_t other = *(const int64_t *) (state + (size_t) g * stride);
+
+		if (op == RHH_MAX_I64 ? other < bound : other > bound)
+			bound = other;
+	}
+	FOR_WIDTH(bytes, values, int, {
+		if (op == RHH_MAX_I64)
+		{
+			for (uint32_t i = 0; i < n; i++)
+				any |= v[i] > bound;
+		}
+		else
+		{
+			for (uint32_t i = 0; i < n; i++)
+				any |= v[i] < bound;
+		}
+	})
+	return any != 0;
+}
+
 /* update_states() for few groups. */
 static void
 update_few(batch_job *job)
@@ -1169,11 +1203,21 @@ update_few(batch_job *job)
 		{
 			values = rhh_cpu_values(job->batch, (uint32_t) st->arg_column);
 			bytes = spec->column_bytes[st->arg_column];
-			/* as the second limbs of most numerics are */
-			if (adds_nothing(job, st) ||
-				(st->op == RHH_SUM_I128 && rows == &all && !scratch->listed &&
-				 all_zero(values + (size_t) scratch->first * bytes, (size_t) scratch->n * bytes)))
+			if (adds_nothing(job, st))
 				continue;
+			if (!scratch->listed)
+			{
+				const uint8_t *run = values + (size_t) scratch->first * bytes;
+
+				/* as the second limbs of most numerics are */
+				if (st->op == RHH_SUM_I128 && rows == &all && rhh_cpu_all_zero(run, (size_t) scratch->n * bytes))
+					continue;
+				/* rows that do not count are asked, too */
+				if ((st->op == RHH_MIN_I64 || st->op == RHH_MAX_I64) &&
+					!may_exceed(st->op, record + layout->state_word[s] * sizeof(uint64_t), layout->stride, n_groups, run, bytes,
+								scratch->n))
+					continue;
+			}
 		}
 		add_sorted(st->op, record + layout->state_word[s] * sizeof(uint64_t), layout->stride, n_groups, values, bytes, rows);
 	}
@@ -1257,6 +1301,17 @@ find_records(batch_job *job)
 		leave_rows(job);
 }
 
+/* Updates the states of the run's rows, which all have a record. */
+static void
+update_run(batch_job *job)
+{
+	if (has_few_groups(job))
+		update_few(job);
+	else
+		update_states(job);
+	job->n_rows += job->scratch->n;
+}
+
 /* Takes the run's rows through the stages from prefetch on. */
 static void
 aggregate_run(batch_job *job)
@@ -1275,11 +1330,7 @@ aggregate_run(batch_job *job)
 			__builtin_prefetch(&buckets[rhh_home_bucket(scratch->fp[i], n_buckets)], 1);
 	}
 	find_records(job);
-	if (has_few_groups(job))
-		update_few(job);
-	else
-		update_states(job);
-	job->n_rows += scratch->n;
+	update_run(job);
 }
 
 /* ---------- rows of one key ---------- */
@@ -1387,17 +1438,148 @@ aggregate_one_key(batch_job *job, uint32_t first, uint32_t n)
 	job->n_rows += n;
 }
 
+/* ---------- keys that are known ---------- */
+
+/*
+ * The map's hash of a WIDE key takes as long as all that follows where there are few groups.  There nearly all rows have keys that
+ * rows of the batch before them had, which a simpler hash finds, as they are compared all the same.
+ */
+
+/* Are keys looked for there?  NULLs are left to the map. */
+static bool
+looks_for_known(const batch_job *job)
+{
+	const rhh_key_plan *plan = &job->layout->plan;
+
+	if (!job->known.of_use || job->known.n_unknown == RHH_CPU_MAX_UNKNOWN || job->part->n_groups > RHH_CPU_FEW_GROUPS)
+		return false;
+	for (uint32_t k = 0; k < plan->n_keys; k++)
+		if (rhh_cpu_nulls(job->batch, plan->column[k]) != NULL)
+			return false;
+	return true;
+}
+
+/* The places of the keys of n rows from first on. */
+static void
+hash_known(const batch_job *job, uint32_t first, uint32_t n, uint16_t *place)
+{
+	const rhh_key_plan *plan = &job->layout->plan;
+	uint64_t   *hash = job->scratch->hash;
+
+	memset(hash, 0, n * sizeof(uint64_t));
+	for (uint32_t k = 0; k < plan->n_keys; k++)
+	{
+		const uint8_t *values = rhh_cpu_values(job->batch, plan->column[k]);
+
+		if (plan->bytes[k] == 16)
+		{
+			const uint64_t *v = (const uint64_t *) values + 2 * (size_t) first;
+
+			for (uint32_t i = 0; i < n; i++)
+				hash[i] = (hash[i] ^ v[2 * i] ^ (v[2 * i + 1] << 32 | v[2 * i + 1] >> 32)) * RHH_WIDE_START;
+		}
+		else
+			FOR_WIDTH(plan->bytes[k], values, uint, {
+				for (uint32_t i = 0; i < n; i++)
+					hash[i] = (hash[i] ^ v[first + i]) * RHH_WIDE_START;
+			})
+	}
+	for (uint32_t i = 0; i < n; i++)
+		place[i] = (uint16_t) (hash[i] >> (64 - RHH_CPU_KNOWN_BITS));
+}
+
+/* Finds the records of n rows from first on; false: not of all. */
+static bool
+find_known(batch_job *job, uint32_t first, uint32_t n, const uint16_t *place)
+{
+	const rhh_cpu_layout *layout = job->layout;
+	const rhh_key_plan *plan = &layout->plan;
+	rhh_cpu_scratch *scratch = job->scratch;
+	uint8_t   **record = scratch->record;
+	uint8_t    *first_record;
+	uint32_t	unknown = 0;
+	uint64_t	differ = 0;
+
+	if (job->part->n_groups == 0)
+		return false;
+	first_record = rhh_cpu_record(job->part, 0);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		const uint32_t group = job->known.group[place[i]];
+
+		unknown |= group == 0;
+		record[i] = first_record + (size_t) (group - (group != 0)) * layout->stride;
+	}
+	if (unknown)
+		return false;
+	/* no column of a key that is noted is NULL, so that its first word need not be compared */
+	for (uint32_t k = 0; k < plan->n_keys; k++)
+	{
+		const uint8_t *values = rhh_cpu_values(job->batch, plan->column[k]);
+		const uint32_t word = plan->shift[k];
+
+		if (plan->bytes[k] == 16)
+		{
+			const uint64_t *v = (const uint64_t *) values + 2 * (size_t) first;
+
+			for (uint32_t i = 0; i < n; i++)
+				differ |= (((const uint64_t *) record[i])[word] ^ v[2 * i]) | (((const uint64_t *) record[i])[word + 1] ^ v[2 * i + 1]);
+		}
+		else
+			FOR_WIDTH(plan->bytes[k], values, uint, {
+				for (uint32_t i = 0; i < n; i++)
+					differ |= ((const uint64_t *) record[i])[word] ^ v[first + i];
+			})
+	}
+	if (differ != 0)
+		return false;
+	scratch->first = first;
+	scratch->n = n;
+	scratch->listed = false;
+	return true;
+}
+
+/* Notes the keys of the run, which had n rows, if all of them have a record of the first few. */
+static void
+note_known(batch_job *job, uint32_t n, const uint16_t *place)
+{
+	const rhh_cpu_scratch *scratch = job->scratch;
+	const uint8_t *first_record;
+
+	job->known.n_unknown++;
+	if (scratch->n != n || job->part->n_groups > RHH_CPU_FEW_GROUPS)
+		return;
+	first_record = rhh_cpu_record(job->part, 0);
+	for (uint32_t i = 0; i < n; i++)
+		job->known.group[place[i]] = (uint8_t) (number_of_group(job->layout, scratch->record[i], first_record) + 1);
+}
+
 /* Takes n rows of the batch from first on through all stages. */
 static void
 aggregate_rows(batch_job *job, uint32_t first, uint32_t n)
 {
+	uint16_t	place[RHH_CPU_RUN_ROWS];
+	bool		looks;
+
 	if (have_one_key(job, first, n))
-		aggregate_one_key(job, first, n);
-	else
 	{
-		rhh_cpu_hash_rows(&job->layout->plan, job->batch, job->scratch, first, n);
-		aggregate_run(job);
+		aggregate_one_key(job, first, n);
+		return;
 	}
+	looks = looks_for_known(job);
+	if (looks)
+	{
+		hash_known(job, first, n, place);
+		if (find_known(job, first, n, place))
+		{
+			update_run(job);
+			return;
+		}
+	}
+	rhh_cpu_hash_rows(&job->layout->plan, job->batch, job->scratch, first, n);
+	aggregate_run(job);
+	if (looks)
+		note_known(job, n, place);
 }
 
 static void
@@ -1419,6 +1601,10 @@ start_job(batch_job *job, rhh_cpu_part *part, rhh_cpu_local *local,
 	job->prefetched = false;
 	job->n_rows = 0;
 	job->n_refused = 0;
+	job->known.of_use = layout->plan.form == RHH_KEY_WIDE && layout->sorts_rows;
+	job->known.n_unknown = 0;
+	if (job->known.of_use)
+		memset(job->known.group, 0, sizeof(job->known.group));
 }
 
 static void

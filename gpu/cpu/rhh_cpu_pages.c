@@ -268,6 +268,7 @@ typedef struct reading
 	page_columns *columns;		/* NULL: nothing is computed */
 	rhh_batch  *rows;
 	uint32_t	n;				/* rows, so far */
+	uint64_t	not_zero;		/* results of which not all are 0, by their columns, or not known to be */
 	rhh_cpu_kept_source sources[RHH_MAX_COLUMNS + RHH_PAGE_INPUTS];
 	rhh_cpu_ahead ahead;
 	const rhh_cpu_kept_column *kept[RHH_MAX_COLUMNS + RHH_PAGE_INPUTS]; /* of the chunk at hand, likewise */
@@ -363,17 +364,12 @@ any_bit(const uint8_t *bits, uint32_t first, uint32_t n)
 	return any != 0;
 }
 
-/* Stores n values of column c, whose rows are not NULL yet, from row `at` on; null_rows has a bit for each from bit `first` on, or is NULL. */
+/* Stores which of n rows of column c from row `at` on are NULL, of which none is yet: null_rows has a bit for each from bit `first` on. */
 static void
-store_column(const reading *r, uint32_t c, uint32_t at, const uint8_t *values, const uint8_t *null_rows,
-			 uint32_t first, uint32_t n, const uint16_t *index)
+store_nulls(const reading *r, uint32_t c, uint32_t at, const uint8_t *null_rows, uint32_t first, uint32_t n, const uint16_t *index)
 {
-	rhh_batch  *rows = r->rows;
-
-	copy_values(rows->base + rows->values_offset[c] + (size_t) at * r->column_bytes[c], values, r->column_bytes[c],
-				n, index);
-	if (null_rows != NULL && any_bit(null_rows, first, index == NULL ? n : index[n - 1] + 1u))
-		copy_bits(rows->base + rows->nulls_offset[c], at, null_rows, first, n, index);
+	if (any_bit(null_rows, first, index == NULL ? n : index[n - 1] + 1u))
+		copy_bits(r->rows->base + r->rows->nulls_offset[c], at, null_rows, first, n, index);
 }
 
 /*
@@ -381,7 +377,7 @@ store_column(const reading *r, uint32_t c, uint32_t at, const uint8_t *values, c
  * the filter has dropped.  Returns how many are left; UINT32_MAX: the program is bad for one.
  */
 static uint32_t
-read_step(const reading *r, bool filter, uint32_t pages, uint32_t from, uint32_t n, uint32_t at, uint64_t *dropped)
+read_step(reading *r, bool filter, uint32_t pages, uint32_t from, uint32_t n, uint32_t at, uint64_t *dropped)
 {
 	const rhh_page_layout *layout = r->layout;
 	page_columns *columns = r->columns;
@@ -417,13 +413,23 @@ read_step(const reading *r, bool filter, uint32_t pages, uint32_t from, uint32_t
 	for (uint32_t l = 0; l < layout->n_loads; l++)
 	{
 		const rhh_cpu_kept_column *column = r->kept[l];
+		const uint32_t c = layout->loads[l].column;
+		const uint32_t bytes = r->column_bytes[c];
 
-		store_column(r, layout->loads[l].column, at, column->values + (size_t) from * column->source.bytes,
-					 (column->nulls & pages) != 0 ? column->null_rows : NULL, from, n, index);
+		copy_values(r->rows->base + r->rows->values_offset[c] + (size_t) at * bytes, column->values + (size_t) from * bytes,
+					bytes, n, index);
+		if ((column->nulls & pages) != 0)
+			store_nulls(r, c, at, column->null_rows, from, n, index);
 	}
 	if (layout->program.n_results == 0)
 		return n;
 	give_inputs(r, rhh_page_all_inputs(layout), pages, from, n, index, values, nulls);
+	for (uint32_t i = 0; i < layout->program.n_results; i++)
+	{
+		const uint32_t c = layout->program.results[i].column;
+
+		values[c] = r->rows->base + r->rows->values_offset[c] + (size_t) at * r->column_bytes[c];
+	}
 	if (rhh_program_run(&columns->results, columns->bytes, values, nulls, n, columns->scratch,
 						(uint8_t *) columns->bad, (uint8_t *) columns->dropped).n_bad > 0)
 		return UINT32_MAX;
@@ -431,7 +437,9 @@ read_step(const reading *r, bool filter, uint32_t pages, uint32_t from, uint32_t
 	{
 		const uint32_t c = layout->program.results[i].column;
 
-		store_column(r, c, at, values[c], nulls[c], 0, n, NULL);
+		store_nulls(r, c, at, nulls[c], 0, n, NULL);
+		if ((r->not_zero >> c & 1) == 0 && !rhh_cpu_all_zero(values[c], (size_t) n * r->column_bytes[c]))
+			r->not_zero |= UINT64_C(1) << c;
 	}
 	return n;
 }
@@ -582,6 +590,7 @@ read_one(reading *r, rhh_page *page, uint32_t *n_bad)
 	}
 	page->filtered |= finds_rows(r->given, page);
 	r->n += page->n_rows;
+	r->not_zero = UINT64_MAX;
 }
 
 /*
@@ -675,6 +684,17 @@ read_chunk(reading *r, rhh_page *pages, const uint32_t *slots, uint32_t n, uint3
 		rhh_cpu_end_columns(r->cache, number);
 }
 
+/* The results that are known to be 0 in all rows, as the second limbs of most numerics are, by their columns. */
+static uint64_t
+zero_results(const reading *r)
+{
+	uint64_t	columns = 0;
+
+	for (uint32_t i = 0; i < r->layout->program.n_results; i++)
+		columns |= UINT64_C(1) << r->layout->program.results[i].column;
+	return columns & ~r->not_zero;
+}
+
 /* Columns without NULLs are read faster if they have no bitmap; and a filter has none. */
 static void
 drop_bitmaps(const rhh_page_layout *layout, rhh_batch *rows)
@@ -739,6 +759,7 @@ rhh_cpu_read_pages(const uint8_t *memory, rhh_cpu_cache *cache, rhh_cpu_reserve 
 	rows->n_rows = r.n;
 	rows->n_pages = 0;
 	rows->used_bytes = rows->refused_offset = (uint32_t) used;
+	rows->zero_columns = zero_results(&r);
 	if (r.n > 0)
 		drop_bitmaps(layout, rows);
 	else if (rows->base != NULL)

@@ -258,6 +258,12 @@ rhh_cpu_count(_Atomic uint64_t *counter, uint64_t n)
 						  memory_order_relaxed);
 }
 
+static inline bool
+rhh_cpu_all_zero(const uint8_t *values, size_t bytes)
+{
+	return bytes == 0 || (values[0] == 0 && memcmp(values, values + 1, bytes - 1) == 0);
+}
+
 /* Bit i: slot i has this fingerprint (or is empty, where that is 0). */
 static inline uint32_t
 rhh_cpu_match(const rhh_cpu_bucket *bucket, uint32_t fp)

@@ -411,6 +411,7 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(key_widths) \
 	CASE(packed_keys) \
 	CASE(wide_keys) \
+	CASE(known_keys) \
 	CASE(32_keys) \
 	CASE(null_is_not_zero) \
 	CASE(all_null) \

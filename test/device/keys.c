@@ -114,6 +114,84 @@ case_wide_keys(context *ctx)
 	check_key_shapes(ctx, shapes, LENGTH_OF(shapes), 12);
 }
 
+/* What keys differ in: all words, or one, where the CPU device has one place for all that it notes of them. */
+typedef enum known_kind
+{
+	KNOWN_ALL_WORDS,
+	KNOWN_LAST_LOW,
+	KNOWN_LAST_HIGH,			/* of 16 bytes */
+	KNOWN_END
+} known_kind;
+
+static void
+custom_known(data *data, uint64_t row, rng *r, uint64_t param)
+{
+	const known_kind kind = (known_kind) (param & 3);
+	const uint64_t n_later = param >> 2;
+	const uint64_t x = below(r, row < data->n_rows / 2 && n_later > 3 ? 3 : n_later);
+	const uint32_t last = data->d->spec.n_keys - 1;
+	uint64_t	mixed = 0;
+
+	for (uint32_t k = 0; k <= last; k++)
+	{
+		const uint32_t c = data->d->spec.key_column[k];
+		const uint32_t bytes = data->d->spec.column_bytes[c];
+		uint64_t	low = rhh_mix64(k + (kind == KNOWN_ALL_WORDS ? 100 * x : 0));
+		uint64_t	high = bytes == 16 ? rhh_mix64(low) : 0;
+
+		if (bytes < 8)
+			low &= (UINT64_C(1) << 8 * bytes) - 1;
+		if (kind != KNOWN_ALL_WORDS && k == last)
+		{
+			/* mixed with what is before it, x is left */
+			const uint64_t differs = mixed ^ x * rhh_inverse_of_odd(RHH_WIDE_START);
+
+			low = kind == KNOWN_LAST_LOW || bytes < 16 ? differs : 0;
+			high = kind == KNOWN_LAST_LOW || bytes < 16 ? 0 : differs << 32 | differs >> 32;
+		}
+		mixed = (mixed ^ low ^ (high << 32 | high >> 32)) * RHH_WIDE_START;
+		put_value(data, c, row, low, high);
+	}
+}
+
+/* Few groups of wide keys, and then more: what a device notes of keys that it has met must not be taken for that of others. */
+void
+case_known_keys(context *ctx)
+{
+	static const uint8_t shapes[][4] = {{16}, {16, 16}, {8, 8}, {8, 16}, {4, 8}, {1, 2, 4, 16}};
+	static const uint64_t groups[] = {2, 4, 16, 17, 300};
+
+	for (size_t s = 0; s < LENGTH_OF(shapes); s++)
+		for (size_t g = 0; g < LENGTH_OF(groups); g++)
+			for (int kind = 0; kind < 2 * KNOWN_END; kind++)
+			{
+				const bool	nulls = kind >= KNOWN_END;
+				run_options options = default_options;
+				char		where[64];
+				def			d;
+				int			filter;
+
+				def_init(&d);
+				for (int k = 0; k < 4 && shapes[s][k] != 0; k++)
+					def_key(&d, shapes[s][k], GEN_CUSTOM, 0, nulls && k == 0 ? 60 : 0);
+				filter = def_column(&d, 1, GEN_FILTER, 0, 0);
+				def_common_states(&d);
+				for (uint32_t bytes = 1; bytes <= 8; bytes *= 2)
+				{
+					int			v = def_column(&d, bytes, bytes < 4 ? GEN_UNIFORM : GEN_EXTREME, 100, bytes == 2 ? 30 : 0);
+
+					def_state(&d, RHH_MIN_I64, v, -1);
+					def_state(&d, RHH_MAX_I64, v, g % 2 == 0 ? -1 : filter);
+				}
+				d.custom = custom_known;
+				d.param = groups[g] << 2 | (uint64_t) (kind % KNOWN_END);
+				d.spec.max_batch_rows = 4096;
+				options.no_failures = true;
+				snprintf(where, sizeof(where), "shape %d, %d groups, kind %d, nulls %d", (int) s, (int) groups[g], kind % KNOWN_END, nulls);
+				check_table(ctx, where, &d, rows(30000), &options, NULL);
+			}
+}
+
 void
 case_32_keys(context *ctx)
 {
