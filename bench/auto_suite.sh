@@ -27,7 +27,7 @@
 # outer aggregate in the server, or by the table that it fills; the ratio is that of the
 # medians, on to off.  On is enable_gpu_hashagg and enable_gpu_hashjoin; where that makes
 # the device join, there is a third run each time with enable_gpu_hashagg alone
-# (agg_ms).  One run each way warms up; where there is one pair, the answers' runs do.
+# (agg_ms).  One run each way warms up; where there is one pair, those for the answers do.
 #
 # Where the planner leaves a query to core both plans are one and the ratio is that of
 # planning and of noise; it is taken up to 100,000 rows and is 1 by definition above

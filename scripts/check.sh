@@ -83,7 +83,7 @@ declare -A titles=()
 # prints is shown when it has ended, and one that has left no counts has died.
 run_jobs()
 {
-	local most=$1 running=0 job
+	local most=$1 running=0 job file
 	shift
 
 	mkdir -p "$work/jobs"
@@ -103,11 +103,12 @@ run_jobs()
 	done
 	JOBS=()
 	for job in ${pending[@]+"${pending[@]}"}; do
+		file=$(job_file "$job")
 		step "$(title "$job")"
-		tail -60 "$(job_file "$job").out"
+		tail -60 "$file.log" "$file.out" || true
 		note "it did not end"
 		count 0 1
-		tail -10 "$(job_file "$job").out" | again "$(title "$job")"
+		tail -qn 10 "$file.log" "$file.out" 2>&1 | again "$(title "$job")" || true
 	done
 }
 

@@ -133,16 +133,23 @@ CLUSTERS=()
 TMPDIRS=()
 JOBS=()							# in the background, with what they have started
 
+# Ends a process, and then what it has started: else it would go on with what comes next.
+kill_tree()
+{
+	local child children
+
+	children=$(pgrep -P "$1" || true)
+	kill "$1" >/dev/null 2>&1 || true
+	for child in $children; do kill_tree "$child"; done
+}
+
 clean_up()
 {
 	local status=$? d
 
 	trap - EXIT
 	trap '' INT TERM HUP
-	for d in ${JOBS[@]+"${JOBS[@]}"}; do
-		pkill -TERM -P "$d" >/dev/null 2>&1 || true
-		kill "$d" >/dev/null 2>&1 || true
-	done
+	for d in ${JOBS[@]+"${JOBS[@]}"}; do kill_tree "$d"; done
 	if [ ${#JOBS[@]} -gt 0 ]; then wait; fi
 	for d in ${CLUSTERS[@]+"${CLUSTERS[@]}"}; do
 		pg_ctl -D "$d" -m immediate -w stop >/dev/null 2>&1 || true

@@ -248,7 +248,7 @@ END
 
 make_tables()
 {
-	local n=$1 nd=$(($1 / 10)) ne=$(($1 / 100)) i beside
+	local n=$1 nd=$(($1 / 10)) ne=$(($1 / 100)) i
 	local columns="id int, u int, k int, k8 int8, kt text, kd date, kn numeric(10,2), a int, b int, c1 int, c2 int, c3 int, s int, k2 int, z int, nope int, v int, w int8, p numeric(12,2)"
 
 	if [ $ne -lt 20 ]; then ne=20; fi
@@ -261,7 +261,7 @@ make_tables()
 				floor(random() * $ne), power(random(), 8) * ($nd - 1), -1 - k, floor(random() * 1000), k * 1000003::int8, (random() * 100000)::numeric(12, 2)
 			FROM (SELECT g AS id, floor(random() * $nd)::int AS k, floor(random() * 20)::int AS c FROM generate_series(1, $n) g) r" \
 		-c "CREATE INDEX ON f (id)" -c "CREATE INDEX ON f (k)" &
-	beside=$!
+	JOBS=($!)
 	sql -c "SELECT setseed(0.25)" -c "CREATE $persistence TABLE d (id int PRIMARY KEY, id8 int8, idt text, idd date, idn numeric(10,2), a int, b int, e int, x int, name text, rate numeric(6,4), idn4 numeric(12,4))" \
 		-c "INSERT INTO d SELECT k, k, 'key ' || k, date '0001-01-01' + k, k / 100.0, k % 1000, k / 1000, k % $ne, floor(random() * 1000), 'name ' || k % 100, random(), k / 100.0
 			FROM generate_series(0, $nd - 1) k" \
@@ -277,9 +277,11 @@ make_tables()
 	for i in 0 1 2 3; do
 		sql -c "CREATE $persistence TABLE p_$i PARTITION OF p FOR VALUES FROM ($((n * i / 4))) TO ($((n * (i + 1) / 4 + (i == 3))))"
 	done
-	wait $beside
-	sql -c "INSERT INTO p SELECT id, k, s, v FROM f" -c "VACUUM ANALYZE p" &
-	beside=$!
+	wait "${JOBS[0]}"
+	sql -c "INSERT INTO p SELECT id, k, s, v FROM f" &
+	JOBS=($!)
 	for i in f d e tiny dup h m empty; do sql -c "VACUUM ANALYZE $i"; done
-	wait $beside
+	wait "${JOBS[0]}"
+	JOBS=()
+	sql -c "VACUUM ANALYZE p"
 }

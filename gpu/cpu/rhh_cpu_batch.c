@@ -23,7 +23,8 @@
  *					refused
  *		update		updates the states of all remaining rows, state by state
  *
- * No row is refused after settle, and no state is touched before update.
+ * No row is refused after settle, and no state is touched before update.  Runs of one key, and of wide keys of few groups that the batch
+ * has met, take shorter ways to update (aggregate_one_key(), find_known()).
  *
  * The scratch memory belongs to the thread and holds nothing between tasks.
  */
@@ -35,7 +36,7 @@
 /* Groups of WIDE keys that a batch has had, by a part of a hash of the key (see find_known()). */
 typedef struct known_keys
 {
-	bool		of_use;			/* few groups, and states that are sorted by them */
+	bool		of_use;			/* keys are noted */
 	uint32_t	n_unknown;		/* runs that had a key that was not known */
 	uint8_t		group[1u << RHH_CPU_KNOWN_BITS];	/* its number plus one; 0: none */
 } known_keys;
@@ -982,7 +983,8 @@ typedef struct sorted_rows
 
 _Static_assert(RHH_CPU_RUN_ROWS_WIDE <= RHH_CPU_RUN_ROWS && RHH_CPU_RUN_ROWS_WIDER <= RHH_CPU_RUN_ROWS,
 			   "sorted_rows has room for any run");
-_Static_assert(RHH_CPU_FEW_GROUPS <= 256, "sort_rows() has a byte for a group's number");
+_Static_assert(RHH_CPU_FEW_GROUPS < 256, "sort_rows() and known_keys have a byte for a group's number, and for that plus one");
+_Static_assert(RHH_CPU_KNOWN_BITS <= 16, "a place has 16 bits");
 
 /* Is it worth it for the run, whose rows all have a record? */
 static inline bool
@@ -1445,7 +1447,17 @@ aggregate_one_key(batch_job *job, uint32_t first, uint32_t n)
  * rows of the batch before them had, which a simpler hash finds, as they are compared all the same.
  */
 
-/* Are keys looked for there?  NULLs are left to the map. */
+/* From now on the batch notes keys, if they are WIDE, and rows are sorted by group. */
+static void
+begin_known(batch_job *job)
+{
+	job->known.of_use = job->layout->plan.form == RHH_KEY_WIDE && job->layout->sorts_rows;
+	job->known.n_unknown = 0;
+	if (job->known.of_use)
+		memset(job->known.group, 0, sizeof(job->known.group));
+}
+
+/* Is a run looked for among noted keys first?  NULLs are left to the map. */
 static bool
 looks_for_known(const batch_job *job)
 {
@@ -1476,12 +1488,12 @@ hash_known(const batch_job *job, uint32_t first, uint32_t n, uint16_t *place)
 			const uint64_t *v = (const uint64_t *) values + 2 * (size_t) first;
 
 			for (uint32_t i = 0; i < n; i++)
-				hash[i] = (hash[i] ^ v[2 * i] ^ (v[2 * i + 1] << 32 | v[2 * i + 1] >> 32)) * RHH_WIDE_START;
+				hash[i] = rhh_cpu_quick_hash(hash[i], v[2 * i], v[2 * i + 1]);
 		}
 		else
 			FOR_WIDTH(plan->bytes[k], values, uint, {
 				for (uint32_t i = 0; i < n; i++)
-					hash[i] = (hash[i] ^ v[first + i]) * RHH_WIDE_START;
+					hash[i] = rhh_cpu_quick_hash(hash[i], v[first + i], 0);
 			})
 	}
 	for (uint32_t i = 0; i < n; i++)
@@ -1601,10 +1613,6 @@ start_job(batch_job *job, rhh_cpu_part *part, rhh_cpu_local *local,
 	job->prefetched = false;
 	job->n_rows = 0;
 	job->n_refused = 0;
-	job->known.of_use = layout->plan.form == RHH_KEY_WIDE && layout->sorts_rows;
-	job->known.n_unknown = 0;
-	if (job->known.of_use)
-		memset(job->known.group, 0, sizeof(job->known.group));
 }
 
 static void
@@ -1640,6 +1648,7 @@ rhh_cpu_aggregate_all(rhh_cpu_part *part, const rhh_batch *batch,
 	uint32_t	n;
 
 	start_job(&job, part, NULL, batch, scratch, refused);
+	begin_known(&job);
 	for (uint32_t start = 0; start < batch->n_rows; start += n)
 	{
 		if (atomic_load_explicit(cancelled, memory_order_relaxed))
@@ -1740,6 +1749,7 @@ rhh_cpu_scan(rhh_cpu_part *parts, rhh_cpu_local *local, const rhh_batch *batch,
 		return true;
 	}
 	start_job(&job, &local->part, local, batch, scratch, refused);
+	begin_known(&job);
 	job.prefetch = false;
 	scratch->n_left = 0;
 	memset(scratch->part_rows, 0, layout->n_parts * sizeof(uint32_t));

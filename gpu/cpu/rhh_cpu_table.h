@@ -249,6 +249,16 @@ typedef struct rhh_cpu_scratch
 	const uint8_t **join_record;
 } rhh_cpu_scratch;
 
+/* 2^64 divided by the golden ratio (Knuth's multiplicative hashing) */
+#define RHH_CPU_QUICK_FACTOR	UINT64_C(0x9e3779b97f4a7c15)
+
+/* Mixes a column of a WIDE key, whose high word is 0 but of 16 bytes, with those before it; its first bits are good enough for few keys. */
+static inline uint64_t
+rhh_cpu_quick_hash(uint64_t before, uint64_t low, uint64_t high)
+{
+	return (before ^ low ^ (high << 32 | high >> 32)) * RHH_CPU_QUICK_FACTOR;
+}
+
 static inline void
 rhh_cpu_count(_Atomic uint64_t *counter, uint64_t n)
 {
@@ -258,6 +268,7 @@ rhh_cpu_count(_Atomic uint64_t *counter, uint64_t n)
 						  memory_order_relaxed);
 }
 
+/* Ends at the first byte that is not 0, as it does at once where values are not. */
 static inline bool
 rhh_cpu_all_zero(const uint8_t *values, size_t bytes)
 {

@@ -53,8 +53,9 @@
 #define RHH_CPU_SORTED_MIN_ROWS	32u
 
 /*
- * There a batch notes which group a WIDE key has, by so many bits of a hash; until so many runs had a key that was not noted, as keys
- * share a place, or are new.
+ * In such a table a batch notes which group a WIDE key has, by so many bits of a quick hash (at most 16): so few that clearing them costs
+ * nothing, and so many that 16 groups rarely share a place.  After so many runs with a key that was not noted it ends: two groups share
+ * one, or new ones keep coming.
  */
 #define RHH_CPU_KNOWN_BITS		10
 #define RHH_CPU_MAX_UNKNOWN		16u

@@ -411,7 +411,6 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(key_widths) \
 	CASE(packed_keys) \
 	CASE(wide_keys) \
-	CASE(known_keys) \
 	CASE(32_keys) \
 	CASE(null_is_not_zero) \
 	CASE(all_null) \
@@ -528,7 +527,8 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(feed_program) \
 	CASE(feed_program_bad) \
 	CASE(feed_program_refused) \
-	CASE(feed_program_invalid)
+	CASE(feed_program_invalid) \
+	CASE(known_keys)
 
 #define DECLARE_CASE(name) extern void case_##name(context *ctx);
 DEVICE_CASES(DECLARE_CASE)

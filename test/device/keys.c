@@ -6,6 +6,7 @@
  * words, so there are shapes on both sides of each bound.
  */
 #include "device_test.h"
+#include "cpu/rhh_cpu_table.h"
 
 void
 case_empty(context *ctx)
@@ -144,33 +145,35 @@ custom_known(data *data, uint64_t row, rng *r, uint64_t param)
 		if (kind != KNOWN_ALL_WORDS && k == last)
 		{
 			/* mixed with what is before it, x is left */
-			const uint64_t differs = mixed ^ x * rhh_inverse_of_odd(RHH_WIDE_START);
+			const uint64_t differs = mixed ^ x * rhh_inverse_of_odd(RHH_CPU_QUICK_FACTOR);
 
 			low = kind == KNOWN_LAST_LOW || bytes < 16 ? differs : 0;
 			high = kind == KNOWN_LAST_LOW || bytes < 16 ? 0 : differs << 32 | differs >> 32;
 		}
-		mixed = (mixed ^ low ^ (high << 32 | high >> 32)) * RHH_WIDE_START;
+		mixed = rhh_cpu_quick_hash(mixed, low, high);
 		put_value(data, c, row, low, high);
 	}
 }
 
-/* Few groups of wide keys, and then more: what a device notes of keys that it has met must not be taken for that of others. */
-void
-case_known_keys(context *ctx)
+static void
+check_known(context *ctx)
 {
 	static const uint8_t shapes[][4] = {{16}, {16, 16}, {8, 8}, {8, 16}, {4, 8}, {1, 2, 4, 16}};
 	static const uint64_t groups[] = {2, 4, 16, 17, 300};
 
 	for (size_t s = 0; s < LENGTH_OF(shapes); s++)
 		for (size_t g = 0; g < LENGTH_OF(groups); g++)
-			for (int kind = 0; kind < 2 * KNOWN_END; kind++)
+			for (int kind = 0; kind <= KNOWN_END; kind++)
 			{
-				const bool	nulls = kind >= KNOWN_END;
+				/* the same as the first kind, with NULLs */
+				const bool	nulls = kind == KNOWN_END;
 				run_options options = default_options;
 				char		where[64];
 				def			d;
 				int			filter;
 
+				if (kind == KNOWN_LAST_HIGH && s != 0 && s != 1 && s != 3 && s != 5)
+					continue;
 				def_init(&d);
 				for (int k = 0; k < 4 && shapes[s][k] != 0; k++)
 					def_key(&d, shapes[s][k], GEN_CUSTOM, 0, nulls && k == 0 ? 60 : 0);
@@ -184,12 +187,44 @@ case_known_keys(context *ctx)
 					def_state(&d, RHH_MAX_I64, v, g % 2 == 0 ? -1 : filter);
 				}
 				d.custom = custom_known;
-				d.param = groups[g] << 2 | (uint64_t) (kind % KNOWN_END);
+				d.param = groups[g] << 2 | (uint64_t) (nulls ? KNOWN_ALL_WORDS : kind);
 				d.spec.max_batch_rows = 4096;
 				options.no_failures = true;
-				snprintf(where, sizeof(where), "shape %d, %d groups, kind %d, nulls %d", (int) s, (int) groups[g], kind % KNOWN_END, nulls);
-				check_table(ctx, where, &d, rows(30000), &options, NULL);
+				snprintf(where, sizeof(where), "shape %d, %d groups, kind %d", (int) s, (int) groups[g], kind);
+				check_table(ctx, where, &d, enough_rows(20000), &options, NULL);
 			}
+}
+
+/*
+ * Few groups of wide keys, and then more: what a device notes of keys that it has met must not be taken for that of others.  The CPU
+ * device has one table with one thread, and more with several.
+ */
+void
+case_known_keys(context *ctx)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+
+	if (ctx->device->info.kind != RHH_KIND_CPU)
+	{
+		check_known(ctx);
+		return;
+	}
+	for (uint32_t threads = 1; threads <= 2 && ctx->why[0] == '\0'; threads++)
+	{
+		rhh_device_config config = {.cpu_threads = threads, .look_rows = LOOK_ROWS, .carry_bytes = CARRY_BYTES};
+		device		device = *ctx->device;
+		context		inner = {.device = &device, .seed = ctx->seed};
+		rhh_error	err;
+
+		if (ops->open(device.info.ordinal, &config, &device.dev, &err) != RHH_OK)
+		{
+			fault(ctx, "open", err.message);
+			return;
+		}
+		check_known(&inner);
+		fault(ctx, "", inner.why);
+		ops->close(device.dev);
+	}
 }
 
 void

@@ -1166,6 +1166,45 @@ make_limbs(context *ctx, rhh_batch *batch, uint32_t first_great, uint32_t end_gr
 }
 
 /*
+ * Has a batch's pages read out of shared buffers, from where they come to slots of the cache, and from there; and the map's groups
+ * extracted.  n_bad: how many pages were bad, both times.  False: something is wrong.
+ */
+static bool
+read_twice(context *ctx, rhh_map *map, rhh_batch *batch, uint8_t *memory, uint32_t n_bad[2], rhh_result *result)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	const uint32_t n_rows = batch->n_rows;
+	uint32_t   *slots = (void *) (batch->base + batch->used_bytes);
+	rhh_event	event;
+	rhh_error	err;
+
+	for (uint32_t p = 0; p < batch->n_pages; p++)
+		slots[p] = 3 * p + 1;
+	batch->slots_offset = batch->used_bytes;
+	batch->used_bytes = batch->refused_offset = batch->used_bytes + 64;
+	for (int cached = 0; cached < 2; cached++)
+	{
+		if (cached)
+		{
+			become_cached(memory, batch);
+			batch->n_rows = n_rows;
+		}
+		if (ops->map_submit(map, batch, 0, &err) != RHH_OK)
+			fault(ctx, "map_submit", err.message);
+		else if (next_event(ctx, &event) && event.n_refused > 0)
+			fault(ctx, cached ? "pages of the cache" : "pages", "rows are refused");
+		if (ctx->why[0] != '\0')
+			return false;
+		n_bad[cached] = event.n_bad_pages;
+	}
+	if (ops->map_finish(map, &err) != RHH_OK)
+		fault(ctx, "map_finish", err.message);
+	else if (next_event(ctx, &event) && ops->map_extract(map, result, 0, &err) != RHH_OK)
+		fault(ctx, "map_extract", err.message);
+	return ctx->why[0] == '\0' && next_event(ctx, &event);
+}
+
+/*
  * Limbs but the first are 0 in most batches, which a device may find out and not add them up.  Here they are in all rows, in all
  * but one, or in none; also where a page is bad, so that the others are read once more, whether it has that row or not, and
  * with a row for which they are NULL, if it is that one or another.
@@ -1187,30 +1226,45 @@ case_pages_limbs(context *ctx)
 	uint64_t	words[64];
 	rhh_error	err;
 
-	for (uint32_t w = 0; w < LENGTH_OF(ways) && ctx->why[0] == '\0'; w++)
+	slabs_back(ctx);
+	/* also from copies that have just been made, and from those alone */
+	for (uint32_t w = 0; w < 2 * LENGTH_OF(ways) && ctx->why[0] == '\0'; w++)
 	{
-		const uint32_t n_bad = ways[w].bad_page < PAIR_PAGES;
+		const uint32_t way = w / 2;
+		const bool	twice = w % 2 != 0;
+		const uint32_t bad = ways[way].bad_page < PAIR_PAGES;
 		rhh_result	result = {.words = words, .capacity_groups = 1};
 		rhh_map    *map = pairs_map(ctx, 3);
+		uint32_t	n_bad[2] = {bad, bad};
 		rhh_int128	sums[3];
 		rhh_batch	batch;
 		rhh_event	event;
 
 		if (map == NULL)
 			return;
-		make_limbs(ctx, &batch, ways[w].first_great, ways[w].end_great, ways[w].bad_page, ways[w].null_row, sums);
-		if ((sums[1] != 0) != (ways[w].end_great > 0 && ways[w].bad_page != 1 && ways[w].null_row != 50))
+		make_limbs(ctx, &batch, ways[way].first_great, ways[way].end_great, ways[way].bad_page, ways[way].null_row, sums);
+		if ((sums[1] != 0) != (ways[way].end_great > 0 && ways[way].bad_page != 1 && ways[way].null_row != 50))
 			fault(ctx, "limbs", "the rows are not as they are to be");
-		if (ops->map_submit(map, &batch, 0, &err) != RHH_OK)
+		if (twice)
+		{
+			if (read_twice(ctx, map, &batch, ctx->device->pages + 128 + (size_t) FOUND_FIRST * RHH_PAGE_BYTES, n_bad, &result) &&
+				(n_bad[0] != bad || n_bad[1] != bad))
+				fault(ctx, "limbs of kept pages", "not the one page is bad");
+			for (int i = 0; i < 3; i++)
+				sums[i] *= 2;
+		}
+		else if (ops->map_submit(map, &batch, 0, &err) != RHH_OK)
 			fault(ctx, "map_submit", err.message);
-		else if (next_event(ctx, &event) && (event.n_bad_pages != n_bad || event.n_refused > 0))
+		else if (next_event(ctx, &event) && (event.n_bad_pages != bad || event.n_refused > 0))
 			fault(ctx, "limbs", "other rows came back than those of the bad page");
 		else if (ops->map_finish(map, &err) != RHH_OK)
 			fault(ctx, "map_finish", err.message);
 		else if (next_event(ctx, &event) && ops->map_extract(map, &result, 0, &err) != RHH_OK)
 			fault(ctx, "map_extract", err.message);
-		else if (next_event(ctx, &event) && (result.n_groups != 1 || words[1] != 7 || memcmp(&words[2], sums, sizeof(sums)) != 0))
-			fault(ctx, "limbs", "other sums");
+		else
+			(void) next_event(ctx, &event);
+		if (ctx->why[0] == '\0' && (result.n_groups != 1 || words[1] != 7 || memcmp(&words[2], sums, sizeof(sums)) != 0))
+			fault(ctx, twice ? "limbs of kept pages" : "limbs", "other sums");
 		ops->map_destroy(map);
 	}
 }
@@ -1362,45 +1416,6 @@ plain_layout(rhh_page_layout *layout)
 	layout->n_attributes = 5;
 	layout->n_loads = 6;
 	rhh_page_find_offsets(layout);
-}
-
-/*
- * Has a batch's pages read out of shared buffers, from where they come to slots of the cache, and from there; and the map's groups
- * extracted.  n_bad: how many pages were bad, both times.  False: something is wrong.
- */
-static bool
-read_twice(context *ctx, rhh_map *map, rhh_batch *batch, uint8_t *memory, uint32_t n_bad[2], rhh_result *result)
-{
-	const rhh_device_ops *ops = ctx->device->ops;
-	const uint32_t n_rows = batch->n_rows;
-	uint32_t   *slots = (void *) (batch->base + batch->used_bytes);
-	rhh_event	event;
-	rhh_error	err;
-
-	for (uint32_t p = 0; p < batch->n_pages; p++)
-		slots[p] = 3 * p + 1;
-	batch->slots_offset = batch->used_bytes;
-	batch->used_bytes = batch->refused_offset = batch->used_bytes + 64;
-	for (int cached = 0; cached < 2; cached++)
-	{
-		if (cached)
-		{
-			become_cached(memory, batch);
-			batch->n_rows = n_rows;
-		}
-		if (ops->map_submit(map, batch, 0, &err) != RHH_OK)
-			fault(ctx, "map_submit", err.message);
-		else if (next_event(ctx, &event) && event.n_refused > 0)
-			fault(ctx, cached ? "pages of the cache" : "pages", "rows are refused");
-		if (ctx->why[0] != '\0')
-			return false;
-		n_bad[cached] = event.n_bad_pages;
-	}
-	if (ops->map_finish(map, &err) != RHH_OK)
-		fault(ctx, "map_finish", err.message);
-	else if (next_event(ctx, &event) && ops->map_extract(map, result, 0, &err) != RHH_OK)
-		fault(ctx, "map_extract", err.message);
-	return ctx->why[0] == '\0' && next_event(ctx, &event);
 }
 
 /*
