@@ -105,7 +105,7 @@ run_jobs()
 	for job in ${pending[@]+"${pending[@]}"}; do
 		file=$(job_file "$job")
 		step "$(title "$job")"
-		tail -60 "$file.log" "$file.out" || true
+		tail -n 60 "$file.log" "$file.out" || true
 		note "it did not end"
 		count 0 1
 		tail -qn 10 "$file.log" "$file.out" 2>&1 | again "$(title "$job")" || true
