@@ -44,8 +44,7 @@
 suite=groupings sizes= shapes=. reps= limit= device=auto out= running= force= quick= logged= no_agg=
 while [ $# -gt 0 ]; do
 	case $1 in
-		--running | --force | --quick | --logged) declare "${1#--}=yes"; shift; continue ;;
-		--no-agg) no_agg=yes; shift; continue ;;
+		--running | --force | --quick | --logged | --no-agg) name=${1#--}; declare "${name//-/_}=yes"; shift; continue ;;
 		--rows) [ $# -ge 2 ] || die "$1 needs a value"; sizes=$2; shift 2 ;;
 		--suite | --shapes | --reps | --limit | --device | --out)
 			[ $# -ge 2 ] || die "$1 needs a value"

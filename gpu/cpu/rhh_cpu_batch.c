@@ -1187,6 +1187,7 @@ update_few(batch_job *job)
 		const rhh_state_spec *st = &spec->states[s];
 		const uint8_t *nulls = state_nulls(job, st);
 		const uint8_t *filter = state_filter(job, st);
+		uint8_t    *state = record + layout->state_word[s] * sizeof(uint64_t);	/* the first group's */
 		const uint8_t *values = NULL;
 		uint32_t	bytes = 0;
 
@@ -1216,12 +1217,11 @@ update_few(batch_job *job)
 					continue;
 				/* rows that do not count are asked, too */
 				if ((st->op == RHH_MIN_I64 || st->op == RHH_MAX_I64) &&
-					!may_exceed(st->op, record + layout->state_word[s] * sizeof(uint64_t), layout->stride, n_groups, run, bytes,
-								scratch->n))
+					!may_exceed(st->op, state, layout->stride, n_groups, run, bytes, scratch->n))
 					continue;
 			}
 		}
-		add_sorted(st->op, record + layout->state_word[s] * sizeof(uint64_t), layout->stride, n_groups, values, bytes, rows);
+		add_sorted(st->op, state, layout->stride, n_groups, values, bytes, rows);
 	}
 }
 
@@ -1447,28 +1447,25 @@ aggregate_one_key(batch_job *job, uint32_t first, uint32_t n)
  * rows of the batch before them had, which a simpler hash finds, as they are compared all the same.
  */
 
-/* From now on the batch notes keys, if they are WIDE, and rows are sorted by group. */
+/* From now on the batch notes keys, if they are WIDE, and rows are sorted by group.  NULLs are left to the map. */
 static void
 begin_known(batch_job *job)
 {
-	job->known.of_use = job->layout->plan.form == RHH_KEY_WIDE && job->layout->sorts_rows;
+	const rhh_key_plan *plan = &job->layout->plan;
+
+	job->known.of_use = plan->form == RHH_KEY_WIDE && job->layout->sorts_rows;
+	for (uint32_t k = 0; k < plan->n_keys; k++)
+		job->known.of_use &= rhh_cpu_nulls(job->batch, plan->column[k]) == NULL;
 	job->known.n_unknown = 0;
 	if (job->known.of_use)
 		memset(job->known.group, 0, sizeof(job->known.group));
 }
 
-/* Is a run looked for among noted keys first?  NULLs are left to the map. */
+/* Is a run looked for among noted keys first? */
 static bool
 looks_for_known(const batch_job *job)
 {
-	const rhh_key_plan *plan = &job->layout->plan;
-
-	if (!job->known.of_use || job->known.n_unknown == RHH_CPU_MAX_UNKNOWN || job->part->n_groups > RHH_CPU_FEW_GROUPS)
-		return false;
-	for (uint32_t k = 0; k < plan->n_keys; k++)
-		if (rhh_cpu_nulls(job->batch, plan->column[k]) != NULL)
-			return false;
-	return true;
+	return job->known.of_use && job->known.n_unknown < RHH_CPU_MAX_UNKNOWN && job->part->n_groups <= RHH_CPU_FEW_GROUPS;
 }
 
 /* The places of the keys of n rows from first on. */

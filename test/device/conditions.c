@@ -144,7 +144,6 @@ void
 case_conditions_orphans(context *ctx)
 {
 	static const uint64_t n_groups[] = {300, 700, 1500, 2500};
-	const rhh_device_ops *ops = ctx->device->ops;
 	uint64_t	n_orphans = 0;
 
 	if (ctx->device->info.kind != RHH_KIND_CPU)
@@ -155,20 +154,14 @@ case_conditions_orphans(context *ctx)
 	}
 	for (uint32_t threads = 2; threads <= 5; threads++)
 	{
-		rhh_device_config config = {.cpu_threads = threads, .look_rows = LOOK_ROWS, .carry_bytes = CARRY_BYTES};
-		device		device = *ctx->device;
-		context		inner = {.device = &device, .seed = ctx->seed};
-		rhh_error	err;
+		device		device;
+		context		inner;
 
-		if (ops->open(device.info.ordinal, &config, &device.dev, &err) != RHH_OK)
-		{
-			fault(ctx, "open", err.message);
+		if (!open_with_threads(ctx, threads, &device, &inner))
 			return;
-		}
 		for (size_t i = 0; i < 8 * LENGTH_OF(n_groups) && inner.why[0] == '\0'; i++, inner.seed++)
 			n_orphans += check_orphans(&inner, threads, n_groups[i % LENGTH_OF(n_groups)]);
-		fault(ctx, "", inner.why);
-		ops->close(device.dev);
+		close_with_threads(ctx, &inner);
 	}
 	if (n_orphans == 0)
 		fault(ctx, "", "all local groups found room: the case tests nothing");

@@ -395,6 +395,8 @@ typedef struct context
 } context;
 
 extern void fault(context *ctx, const char *where, const char *why);
+extern bool open_with_threads(context *ctx, uint32_t threads, device *device, context *inner);
+extern void close_with_threads(context *ctx, const context *inner);
 extern bool next_event(context *ctx, rhh_event *event);
 extern void check_table(context *ctx, const char *where, const def *d, uint64_t n_rows,
 						const run_options *options, rhh_map_stats *stats);

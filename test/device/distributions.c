@@ -188,7 +188,6 @@ void
 case_modes(context *ctx)
 {
 	static const uint32_t threads[] = {1, 2, 3, 8};
-	const rhh_device_ops *ops = ctx->device->ops;
 
 	if (ctx->device->info.kind != RHH_KIND_CPU)
 	{
@@ -198,20 +197,13 @@ case_modes(context *ctx)
 	}
 	for (int i = 0; i < (option_quick ? 2 : 4) && ctx->why[0] == '\0'; i++)
 	{
-		rhh_device_config config = {.cpu_threads = threads[i], .look_rows = LOOK_ROWS, .carry_bytes = CARRY_BYTES};
-		device		device = *ctx->device;
-		context		inner = {.device = &device, .seed = ctx->seed};
-		rhh_error	err;
+		const uint32_t n = option_quick && i == 1 ? 3 : threads[i];
+		device		device;
+		context		inner;
 
-		if (option_quick && i == 1)
-			config.cpu_threads = 3;
-		if (ops->open(device.info.ordinal, &config, &device.dev, &err) != RHH_OK)
-		{
-			fault(ctx, "open", err.message);
+		if (!open_with_threads(ctx, n, &device, &inner))
 			return;
-		}
-		check_modes(&inner, config.cpu_threads);
-		fault(ctx, "", inner.why);
-		ops->close(device.dev);
+		check_modes(&inner, n);
+		close_with_threads(ctx, &inner);
 	}
 }

@@ -172,11 +172,11 @@ check_known(context *ctx)
 				def			d;
 				int			filter;
 
-				if (kind == KNOWN_LAST_HIGH && s != 0 && s != 1 && s != 3 && s != 5)
-					continue;
 				def_init(&d);
 				for (int k = 0; k < 4 && shapes[s][k] != 0; k++)
 					def_key(&d, shapes[s][k], GEN_CUSTOM, 0, nulls && k == 0 ? 60 : 0);
+				if (kind == KNOWN_LAST_HIGH && d.spec.column_bytes[d.spec.key_column[d.spec.n_keys - 1]] != 16)
+					continue;
 				filter = def_column(&d, 1, GEN_FILTER, 0, 0);
 				def_common_states(&d);
 				for (uint32_t bytes = 1; bytes <= 8; bytes *= 2)
@@ -202,8 +202,6 @@ check_known(context *ctx)
 void
 case_known_keys(context *ctx)
 {
-	const rhh_device_ops *ops = ctx->device->ops;
-
 	if (ctx->device->info.kind != RHH_KIND_CPU)
 	{
 		check_known(ctx);
@@ -211,19 +209,13 @@ case_known_keys(context *ctx)
 	}
 	for (uint32_t threads = 1; threads <= 2 && ctx->why[0] == '\0'; threads++)
 	{
-		rhh_device_config config = {.cpu_threads = threads, .look_rows = LOOK_ROWS, .carry_bytes = CARRY_BYTES};
-		device		device = *ctx->device;
-		context		inner = {.device = &device, .seed = ctx->seed};
-		rhh_error	err;
+		device		device;
+		context		inner;
 
-		if (ops->open(device.info.ordinal, &config, &device.dev, &err) != RHH_OK)
-		{
-			fault(ctx, "open", err.message);
+		if (!open_with_threads(ctx, threads, &device, &inner))
 			return;
-		}
 		check_known(&inner);
-		fault(ctx, "", inner.why);
-		ops->close(device.dev);
+		close_with_threads(ctx, &inner);
 	}
 }
 

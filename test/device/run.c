@@ -1315,6 +1315,29 @@ fault(context *ctx, const char *where, const char *why)
 				 where[0] != '\0' ? ": " : "", why);
 }
 
+/* Opens the CPU device once more, with so many threads, for *inner.  False: it does not open, which is a fault. */
+bool
+open_with_threads(context *ctx, uint32_t threads, device *device, context *inner)
+{
+	const rhh_device_config config = {.cpu_threads = threads, .look_rows = LOOK_ROWS, .carry_bytes = CARRY_BYTES};
+	rhh_error	err;
+
+	*device = *ctx->device;
+	*inner = (context){.device = device, .seed = ctx->seed};
+	if (device->ops->open(device->info.ordinal, &config, &device->dev, &err) == RHH_OK)
+		return true;
+	fault(ctx, "open", err.message);
+	return false;
+}
+
+/* A fault of *inner is one of ctx. */
+void
+close_with_threads(context *ctx, const context *inner)
+{
+	fault(ctx, "", inner->why);
+	inner->device->ops->close(inner->device->dev);
+}
+
 /* Waits for an event.  False: it tells of a failure, which is a fault of the case. */
 bool
 next_event(context *ctx, rhh_event *event)
